@@ -20,5 +20,7 @@ if _OWN not in list(ansible_collections.__path__):
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 # Machines are noisy: no verdict by time, and the same examples on each run.
-settings.register_profile("suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow], database=None
+)
 settings.load_profile("suite")

@@ -31,7 +31,8 @@ def test_containerd_image_store_is_off(host: Any) -> None:
 def test_version_and_api(host: Any) -> None:
     version = json.loads(host.check_output("docker version --format '{{json .Server}}'"))
     assert 25 <= int(version["Version"].split(".")[0]) <= 29
-    assert tuple(map(int, version["MinAPIVersion"].split("."))) <= (1, 44) <= tuple(map(int, version["ApiVersion"].split(".")))
+    lowest, highest = (tuple(map(int, version[key].split("."))) for key in ("MinAPIVersion", "ApiVersion"))
+    assert lowest <= (1, 44) <= highest
 
 
 def test_log_limits_stand_in_daemon_json(host: Any) -> None:

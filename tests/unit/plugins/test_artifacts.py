@@ -140,7 +140,8 @@ def test_listed_checksum_is_that_of_exactly_this_file(text: str, found: str | No
     assert listed_checksum(text, "tool-arm64") == found
 
 
-PINS = {"tool": {"version": "v1", "roles": ["r"], "files": {"arm64": {"url": "https://x.example/{version}/t%2B1", "sha256": ""}}}}
+FILES = {"arm64": {"url": "https://x.example/{version}/t%2B1", "sha256": ""}}
+PINS = {"tool": {"version": "v1", "roles": ["r"], "files": FILES}}
 
 
 def test_select_by_machine_name() -> None:

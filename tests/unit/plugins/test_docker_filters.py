@@ -27,15 +27,20 @@ PIN = {"minimum": "25", "maximum": "29", "unproven": ["29"]}
             {"exec-opts": ["other=1", "native.cgroupdriver=systemd"]},
         ),
         ([{"debug": True}, {"debug": False}], {"debug": False}),
-        ([{"log-opts": {"max-size": "1m", "tag": "t"}}, {"log-opts": {"max-size": "50m"}}], {"log-opts": {"max-size": "50m", "tag": "t"}}),
+        (
+            [{"log-opts": {"max-size": "1m", "tag": "t"}}, {"log-opts": {"max-size": "50m"}}],
+            {"log-opts": {"max-size": "50m", "tag": "t"}},
+        ),
     ],
 )
 def test_merge(layers: list[dict[str, Any]], merged: dict[str, Any]) -> None:
     assert daemon_merge(layers) == merged
 
 
-_json = st.recursive(st.booleans() | st.integers() | st.text(max_size=3), lambda v: st.dictionaries(st.text(max_size=2), v, max_size=3), max_leaves=8)
-_layer = st.dictionaries(st.sampled_from(["a", "b", "exec-opts", "hosts"]), _json | st.lists(st.text(max_size=3), max_size=3, unique=True), max_size=4)
+_scalar = st.booleans() | st.integers() | st.text(max_size=3)
+_json = st.recursive(_scalar, lambda value: st.dictionaries(st.text(max_size=2), value, max_size=3), max_leaves=8)
+_list = st.lists(st.text(max_size=3), max_size=3, unique=True)
+_layer = st.dictionaries(st.sampled_from(["a", "b", "exec-opts", "hosts"]), _json | _list, max_size=4)
 
 
 @given(_layer, _layer)
@@ -51,8 +56,12 @@ def test_foreign_keys_stay(below: dict[str, Any], above: dict[str, Any]) -> None
 
 
 def test_conflict_names_key_and_file() -> None:
-    flags = {"data-root": {"value": "/mnt", "where": "/etc/systemd/system/docker.service.d/o.conf:3"}, "hosts": {"value": "fd://", "where": "u:1"}}
-    (line,) = daemon_conflicts({"data-root": "/data"}, flags)
+    flags = {
+        "data-root": {"value": "/mnt", "where": "/etc/systemd/system/docker.service.d/o.conf:3"},
+        "hosts": {"value": "fd://", "where": "docker.service:1"},
+        "runtimes": {"value": {}, "where": "docker.service:1", "merged": True},
+    }
+    (line,) = daemon_conflicts({"data-root": "/data", "runtimes": {}}, flags)
     assert "'data-root'" in line and "o.conf:3" in line and "'/mnt'" in line
 
 

@@ -49,7 +49,12 @@ def test_a_check_that_could_not_fail_is_refused(check: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("statuses", "status"),
-    [([], "failed"), (["passed"], "passed"), (["passed", "not provable"], "not provable"), (["not provable", "failed"], "failed")],
+    [
+        ([], "failed"),
+        (["passed"], "passed"),
+        (["passed", "not provable"], "not provable"),
+        (["not provable", "failed"], "failed"),
+    ],
 )
 def test_the_worst_check_is_the_gate(statuses: list[str], status: str) -> None:
     assert overall([{"status": s} for s in statuses]) == status

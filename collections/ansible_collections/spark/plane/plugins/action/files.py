@@ -10,7 +10,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.template import trust_as_template
-from ansible_collections.spark.plane.plugins.module_utils.filespec import FileSpec, parse
+from ansible_collections.spark.plane.plugins.module_utils.filespec import FileSpec, kind, parse
 from ansible_collections.spark.plane.plugins.module_utils.packing import pack
 
 SRC_LIMIT = 1 << 20
@@ -63,11 +63,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         try:
             path = Path(self._loader.get_real_file(self._find_needle("files", name)))
             size = path.stat().st_size
-            if size > SRC_LIMIT:
-                raise AnsibleActionFail(f"{spec.dest}: src {name} has {size} bytes, at most {SRC_LIMIT} are sent")
-            return path.read_bytes()
+            content = path.read_bytes() if size <= SRC_LIMIT else b""
         except (AnsibleError, OSError) as err:
             raise AnsibleActionFail(f"{spec.dest}: src {name} cannot be read") from err
+        if size > SRC_LIMIT:
+            raise AnsibleActionFail(f"{spec.dest}: src {name} has {size} bytes, at most {SRC_LIMIT} are sent")
+        return content
 
     def _template(self, spec: FileSpec, name: str, variables: dict[str, Any]) -> bytes:
         host = variables.get("inventory_hostname", "this host")
@@ -104,7 +105,7 @@ def _text(value: Any, where: str) -> str:
         return str(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise AnsibleActionFail(f"{where} is a {type(value).__name__}; wanted text (json: writes any value as JSON)")
+    raise AnsibleActionFail(f"{where} is {kind(value)}; wanted text (json: writes any value as JSON)")
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -121,9 +122,9 @@ def _plain(value: Any, where: str) -> Any:
         plain = {}
         for key, item in value.items():
             if isinstance(key, bool) or not isinstance(key, str | int):
-                raise AnsibleActionFail(f"{where}: key {key!r} is a {type(key).__name__}; JSON keys are text")
+                raise AnsibleActionFail(f"{where}: key {key!r} is {kind(key)}; JSON keys are text")
             plain[str(key)] = _plain(item, f"{where}.{key}")
         return plain
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
-    raise AnsibleActionFail(f"{where} is a {type(value).__name__}, which JSON cannot hold")
+    raise AnsibleActionFail(f"{where} is {kind(value)}, which JSON cannot hold")

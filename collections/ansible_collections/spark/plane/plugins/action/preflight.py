@@ -73,8 +73,9 @@ class ActionModule(ActionBase):
         problems += rules.names({host: values.get("host_name") for host, values in names.items()})
         # What the inventory itself says of addresses; those read from the hosts are judged with the facts.
         raw = {host: self._raw(host) for host in self._vars["groups"]["all"]}
-        said = {host: values["host_management_address"] for host, values in raw.items() if "host_management_address" in values}
-        problems += rules.addresses({h: self._templar.template(v) for h, v in said.items()}, required=False)
+        key = "host_management_address"
+        said = {host: self._templar.template(values[key]) for host, values in raw.items() if key in values}
+        problems += rules.addresses(said, required=False)
         problems += rules.doors({host: self._door(values) for host, values in raw.items()})
         problems += rules.together(self._specs(selected))
         return problems or self._artifacts(selected)

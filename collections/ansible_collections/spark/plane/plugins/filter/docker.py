@@ -43,13 +43,13 @@ def daemon_merge(layers: list[Mapping[str, Any]]) -> dict[str, Any]:
 def daemon_conflicts(merged: Mapping[str, Any], flags: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Keys that stand both in daemon.json and on dockerd's command line: dockerd then refuses to start.
 
-    `flags` is what `spark.plane.docker_facts` found: key -> {value, where}.
+    `flags` is what `spark.plane.docker_facts` found: key -> {value, where, merged}; dockerd merges some keys itself.
     """
     return [
         f"key {key!r} of daemon.json ({merged[key]!r}) is also on dockerd's command line in {flag['where']} "
         f"({flag['value']!r}); dockerd does not start with both: remove it there"
         for key, flag in sorted(flags.items())
-        if key in merged
+        if key in merged and not flag.get("merged")
     ]
 
 

@@ -81,5 +81,6 @@ def info(answer: dict[str, Any]) -> dict[str, Any]:
         "runtimes": sorted(answer.get("Runtimes") or {}),
         "registry_mirrors": registry.get("Mirrors") or [],
         "containers_running": answer.get("ContainersRunning"),
+        "swarm": (answer.get("Swarm") or {}).get("LocalNodeState"),
         "warnings": answer.get("Warnings") or [],
     }

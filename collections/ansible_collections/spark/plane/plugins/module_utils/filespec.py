@@ -81,18 +81,34 @@ def parse(files: Any, directories: Any, *, packed: bool = False) -> Request:
     return Request(tuple(wanted_files), tuple(wanted_directories), tuple(problems))
 
 
+def kind(value: Any) -> str:
+    """What a value is, in words (its Python type would say `_AnsibleTaggedDict`)."""
+    if value is None:
+        return "null"
+    for types, word in (
+        (bool, "a boolean"),
+        (str, "text"),
+        ((int, float), "a number"),
+        (Mapping, "a mapping"),
+        (Sequence, "a list"),
+    ):
+        if isinstance(value, types):  # type: ignore[arg-type]
+            return word
+    return f"a {type(value).__name__.removeprefix('_AnsibleTagged').lower()}"
+
+
 def _entries(value: Any, where: str, problems: list[str]) -> list[Mapping[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, Sequence) or isinstance(value, str):
-        problems.append(f"{where} is a {type(value).__name__}; wanted a list of entries")
+        problems.append(f"{where} is {kind(value)}; wanted a list of entries")
         return []
     entries: list[Mapping[str, Any]] = []
     for index, entry in enumerate(value):
         if isinstance(entry, Mapping):
             entries.append({key: item for key, item in entry.items() if item is not None or key in SOURCES})
         else:
-            problems.append(f"{where}[{index}] is a {type(entry).__name__}; wanted a mapping")
+            problems.append(f"{where}[{index}] is {kind(entry)}; wanted a mapping")
     return entries
 
 

@@ -205,6 +205,7 @@ def collect(socket: Path, root: Path = Path("/")) -> dict[str, Any]:
         "binary": binary,
         "snap": snap,
         "packages": {name: package.version for name, package in packages.items() if package.version},
+        "held": sorted(name for name, package in packages.items() if package.version and package.held),
         "unit": unit,
         "daemon_json": dockerd.daemon_json(config, root),
         "flags": flags,

@@ -1,0 +1,1 @@
+"""Code of the controller side, shared by the actions."""

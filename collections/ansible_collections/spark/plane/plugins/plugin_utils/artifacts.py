@@ -126,15 +126,16 @@ class Lock:
 
 def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    staged = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        staged.chmod(0o644)
+        staged.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        staged.unlink(missing_ok=True)
         raise
 
 
@@ -227,9 +228,7 @@ class Store:
                 seen, size = digest_of(part), part.stat().st_size
                 if seen != sha256:
                     origin = self.mirror / artifact.filename if self.mirror else artifact.url
-                    raise ArtifactError(
-                        f"{artifact.label}: {origin} has sha256 {seen} ({size} bytes), expected {sha256}"
-                    )
+                    raise ArtifactError(f"{artifact.label}: {origin} has sha256 {seen} ({size} bytes), expected {sha256}")
                 part.replace(target)
             except ArtifactError:
                 raise
@@ -244,6 +243,9 @@ class Store:
             return self._open(artifact.url)
         path = self.mirror / artifact.filename
         if not path.is_file():
-            there = ", ".join(sorted(p.name for p in self.mirror.iterdir())[:8]) if self.mirror.is_dir() else "no directory"
-            raise ArtifactError(f"{artifact.label}: artifact_mirror {self.mirror} has no {artifact.filename} (it has {there})")
+            names = sorted(p.name for p in self.mirror.iterdir())[:8] if self.mirror.is_dir() else []
+            raise ArtifactError(
+                f"{artifact.label}: artifact_mirror {self.mirror} has no {artifact.filename}"
+                f" (it has {', '.join(names) or 'nothing'})"
+            )
         return path.open("rb")

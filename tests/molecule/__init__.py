@@ -1,0 +1,1 @@
+"""Molecule's scenarios, run as a person would."""
