@@ -1,0 +1,1 @@
+"""Benchmarks: never part of a test's verdict."""
