@@ -6,6 +6,7 @@ Each file under cases/dockerd/ is one set of unit files with the flags wanted.
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import threading
 import time
@@ -34,8 +35,8 @@ def test_flags(case: Path, tmp_path: Path) -> None:
         put(tmp_path, path, "\n".join(lines) + "\n")
     paths = unitfile.find("docker.service", tmp_path)
     flags, config = dockerd.flags(unitfile.command(unitfile.service_lines(paths, tmp_path), tmp_path))
-    short = {key: [entry["value"], entry["where"].replace("/etc/systemd/system/docker.service", "@")] for key, entry in flags.items()}
-    assert short == given["flags"]
+    places = {key: entry["where"].replace("/etc/systemd/system/docker.service", "@") for key, entry in flags.items()}
+    assert {key: [entry["value"], places[key]] for key, entry in flags.items()} == given["flags"]
     assert config == given.get("config", dockerd.CONFIG)
     for key, entry in flags.items():
         assert entry["flag"].startswith("--")
@@ -49,7 +50,11 @@ def test_flags(case: Path, tmp_path: Path) -> None:
         ("", {}, None),
         (" \n", {}, None),
         ('{"a": {"b": [1]}}', {"a": {"b": [1]}}, None),
-        ('{\n  "a": 1\n  "b": 2\n}', None, "/etc/docker/daemon.json is not JSON: Expecting ',' delimiter at line 3 column 3"),
+        (
+            '{\n  "a": 1\n  "b": 2\n}',
+            None,
+            "daemon.json is not JSON: Expecting ',' delimiter at line 3 column 3",
+        ),
         ("{", None, "at line 1 column 2"),
         ("[1]", None, "holds a list; wanted an object"),
     ],
@@ -154,14 +159,17 @@ def test_a_strange_answer_is_an_error(tmp_path: Path, sent: bytes, said: str) ->
 
 def test_a_hung_or_dripping_daemon_is_given_up_in_time(tmp_path: Path) -> None:
     def drip(connection: socket.socket, _: str) -> None:
-        for _ in range(50):
+        for _step in range(50):
             time.sleep(0.02)
             try:
                 connection.sendall(b"x")
             except OSError:
                 return
 
-    for number, answer in enumerate((drip, lambda *_: time.sleep(0.5))):
+    def hang(*_: Any) -> None:
+        time.sleep(0.5)
+
+    for number, answer in enumerate((drip, hang)):
         with daemon(tmp_path / str(number), answer):
             begun = time.monotonic()
             with pytest.raises(dockerapi.ApiError, match=r"no answer to GET /version within 0.2 s"):
@@ -212,7 +220,7 @@ def test_reading_does_not_wake_a_stopped_daemon(
 def test_a_host_without_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     absent = "Id=docker.service\nLoadState=not-found\nActiveState=inactive\n\nId=docker.socket\nLoadState=not-found\n"
     monkeypatch.setattr(systemd, "run", lambda *_: systemd.Output(0, absent))
-    monkeypatch.setattr(docker_facts.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     facts = docker_facts.collect(tmp_path / "s", tmp_path)
     assert (facts["installed"], facts["running"], facts["snap"], facts["binary"]) == (False, False, False, None)
     assert (facts["packages"], facts["flags"], facts["info"], facts["error"]) == ({}, {}, None, None)

@@ -159,9 +159,7 @@ def test_a_hung_validator_is_given_up(call: Call, monkeypatch: pytest.MonkeyPatc
     assert "gave no answer within 0.1 s" in filecheck.validate(plan, check=False)[0]
 
 
-def test_a_full_disk_shows_before_any_file_is_replaced(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_shows_before_any_file_is_replaced(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_text("old")
     real = atomic.stage
 
@@ -213,11 +211,34 @@ def test_a_living_writers_file_is_not_swept(tmp_path: Path) -> None:
 def test_a_secret_is_never_readable_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     real = os.fchmod
-    monkeypatch.setattr(os, "fchmod", lambda fd, bits: (seen.append(os.fstat(fd).st_mode & 0o777), real(fd, bits))[1])
+
+    def fchmod(descriptor: int, bits: int) -> None:
+        seen.append(os.fstat(descriptor).st_mode & 0o777)
+        real(descriptor, bits)
+
+    monkeypatch.setattr(os, "fchmod", fchmod)
     os.umask(0o022)
     atomic.write(tmp_path / "a", b"x", mode=0o644)
     assert seen == [0o600]
     assert mode(tmp_path / "a") == 0o644
+
+
+def test_content_and_rename_are_synced_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    atomic.write(tmp_path / "a", b"x")
+    assert synced == [f".a.{os.getpid()}.spark-plane-tmp", tmp_path.name]
+
+
+def test_directories_are_made_parents_first_in_whatever_order(call: Call, tmp_path: Path) -> None:
+    call.run([{"dest": "d/e/f", "content": "x"}], [{"path": "d/e"}, {"path": "d"}])
+    assert (tmp_path / "d/e/f").read_text() == "x"
 
 
 def test_removal(call: Call, tmp_path: Path) -> None:
@@ -259,14 +280,16 @@ def test_diff_shows_content_but_not_of_secrets(call: Call, tmp_path: Path) -> No
     (tmp_path / "a").write_text("old\n")
     (tmp_path / "s").write_text("hunter1\n")
     (tmp_path / "gone").write_text("hunter1\n")
-    plan = call.plan([
-        {"dest": "a", "content": "new\n", "mode": "0600"},
-        {"dest": "s", "content": "hunter2\n", "secret": True},
-        {"dest": "fresh", "content": "hunter2\n", "secret": True, "validate": "sh -c 'cat %s; exit 1'"},
-        {"dest": "gone", "state": "absent", "secret": True},
-        {"dest": "bin", "content": "a\0b"},
-        {"dest": "big", "content": "x" * (filecheck.DIFF_LIMIT + 1)},
-    ])
+    plan = call.plan(
+        [
+            {"dest": "a", "content": "new\n", "mode": "0600"},
+            {"dest": "s", "content": "hunter2\n", "secret": True},
+            {"dest": "fresh", "content": "hunter2\n", "secret": True, "validate": "sh -c 'cat %s; exit 1'"},
+            {"dest": "gone", "state": "absent", "secret": True},
+            {"dest": "bin", "content": "a\0b"},
+            {"dest": "big", "content": "x" * (filecheck.DIFF_LIMIT + 1)},
+        ]
+    )
     entries = filecheck.diff(plan)
     text = repr(entries) + repr(filecheck.validate(plan, check=False)) + repr(filecheck.validate(plan, check=True))
     assert "hunter" not in text

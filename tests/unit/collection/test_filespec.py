@@ -29,7 +29,7 @@ OK = {"dest": "/etc/x", "content": "y"}
         ({**OK, "follow": 1}, "follow must be true or false, seen 1"),
         ({**OK, "owner": ""}, "owner must be a name or a number, seen ''"),
         ({**OK, "ower": "root"}, "files[0] (/etc/x): unknown key ower; known are "),
-        ("/etc/x", "files[0] is a str; wanted a mapping"),
+        ("/etc/x", "files[0] is text; wanted a mapping"),
     ],
 )
 def test_a_wrong_file_entry_is_named(entry: Any, said: str) -> None:

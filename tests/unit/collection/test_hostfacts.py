@@ -196,7 +196,10 @@ def test_chrony_tracking(text: str, seen: clock.Clock) -> None:
 
 
 def test_timedated_is_asked_when_chrony_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = {"chronyc": systemd.Output(1, "506 Cannot talk to daemon"), "timedatectl": systemd.Output(0, "NTPSynchronized=no\n")}
+    answers = {
+        "chronyc": systemd.Output(1, "506 Cannot talk to daemon"),
+        "timedatectl": systemd.Output(0, "NTPSynchronized=no\n"),
+    }
     monkeypatch.setattr(systemd, "run", lambda argv, _: answers[argv[0]])
     assert clock.read() == clock.Clock(synchronised=False, source="timedatectl")
     answers["timedatectl"] = systemd.Output(1, "Failed to connect to bus")

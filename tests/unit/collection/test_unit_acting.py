@@ -126,9 +126,7 @@ def test_a_quiet_call_is_one_process(stamps: Path, monkeypatch: pytest.MonkeyPat
     assert diff(decisions) == {"before": "", "after": ""}
 
 
-def test_changed_content_restarts_once_and_is_stamped(
-    stamps: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_changed_content_restarts_once_and_is_stamped(stamps: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     conf.write_text("1")
     time.sleep(0.05)
@@ -175,13 +173,15 @@ def test_a_run_killed_between_write_and_restart_is_healed(
 def test_the_order_of_commands(stamps: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     newer = tmp_path / "u"
     newer.write_text("")
-    fake = FakeSystemd({
-        "a.service": Unit(state="inactive/dead", enabled="disabled"),
-        "b.service": Unit(state="failed/failed", enabled="disabled"),
-        "c.service": Unit(path=str(newer), stale="yes"),
-        "d.service": Unit(),
-        "e.service": Unit(load="masked", state="inactive/dead", enabled="disabled"),
-    })
+    fake = FakeSystemd(
+        {
+            "a.service": Unit(state="inactive/dead", enabled="disabled"),
+            "b.service": Unit(state="failed/failed", enabled="disabled"),
+            "c.service": Unit(path=str(newer), stale="yes"),
+            "d.service": Unit(),
+            "e.service": Unit(load="masked", state="inactive/dead", enabled="disabled"),
+        }
+    )
     monkeypatch.setattr(unitplan, "started_at", lambda *_: time.time() - 3600)
     done, _ = call(
         monkeypatch,
@@ -219,10 +219,12 @@ def test_the_order_of_commands(stamps: Path, monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_check_mode_runs_one_show_and_stamps_nothing(stamps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeSystemd({
-        "a.service": Unit(load="not-found", state="inactive/dead", enabled="", stale="yes"),
-        "b.service": Unit(),
-    })
+    fake = FakeSystemd(
+        {
+            "a.service": Unit(load="not-found", state="inactive/dead", enabled="", stale="yes"),
+            "b.service": Unit(),
+        }
+    )
     done, decisions = call(monkeypatch, fake, started("a"), started("b"), check=True)
     assert fake.calls == ["show"]
     assert (done.started, done.enabled, done.adopted) == (["a.service"], ["a.service"], ["b.service"])
@@ -235,7 +237,7 @@ def test_an_unknown_unit_file_is_looked_for_again(stamps: Path, monkeypatch: pyt
     fake = FakeSystemd({"a.service": missing}, after_reload={"a.service": Unit(state="inactive/dead")})
     assert call(monkeypatch, fake, started("a"))[0].started == ["a.service"]
     fake = FakeSystemd({"a.service": missing, "b.service": Unit(state="inactive/dead")})
-    with pytest.raises(unitact.UnitsError, match="a.service is not installed on this host"):
+    with pytest.raises(unitact.UnitsError, match=r"a\.service is not installed on this host"):
         call(monkeypatch, fake, started("b"), started("a"))
     # Nothing was done to b: all is decided before anything is acted on.
     assert fake.calls == ["show", "daemon-reload", "show"]
@@ -266,10 +268,8 @@ def test_a_failed_start_says_why_and_what_was_done(
     assert not (stamps / "b.service.json").exists()
 
 
-def test_a_refused_restart_is_not_taken_for_one(
-    stamps: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """systemd may refuse a job while the old process goes on: active, but on the old content."""
+def test_a_refused_restart_is_not_taken_for_one(stamps: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Systemd may refuse a job while the old process goes on: active, but on the old content."""
     conf = tmp_path / "conf"
     conf.write_text("1")
     time.sleep(0.05)
@@ -299,9 +299,11 @@ def test_a_unit_that_is_still_starting_is_waited_for(stamps: Path, monkeypatch: 
     monkeypatch.setattr(fake, "_show", show)
     done, _ = call(monkeypatch, fake, started("a", timeout=5))
     assert (done.changed, done.adopted, shows) == (False, ["a.service"], 4)
-    fake = FakeSystemd({"a.service": Unit(state="activating/start")})
-    with pytest.raises(unitact.UnitsError, match=r"did not start: it was still activating/start after 0.05 s"):
-        call(monkeypatch, fake, started("a", timeout=0.05))
+    fake = FakeSystemd({"b.service": Unit(state="activating/start")})
+    with pytest.raises(unitact.UnitsError, match=r"did not start: it was still activating/start after 0.05 s") as caught:
+        call(monkeypatch, fake, started("b", timeout=0.05))
+    assert caught.value.args[-1].adopted == []
+    assert not (stamps / "b.service.json").exists()
 
 
 def test_a_unit_without_readiness_is_looked_at_twice(stamps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +314,7 @@ def test_a_unit_without_readiness_is_looked_at_twice(stamps: Path, monkeypatch: 
         slept.append(seconds)
         fake.units["a.service"].state = "failed/failed"
 
-    monkeypatch.setattr(unitact.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     with pytest.raises(unitact.UnitsError, match="failed/failed"):
         call(monkeypatch, fake, started("a"))
     assert slept == [unitact.SETTLE]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.spark.plane.plugins.module_utils import unitcontent, unitplan
+from ansible_collections.spark.plane.plugins.module_utils import hostfacts, unitcontent, unitplan
 
 CASES = sorted(Path(__file__).parent.glob("cases/units/*.json"))
 START = 1_700_000_000.0
@@ -153,8 +153,13 @@ def test_large_files_are_hashed_again_only_when_they_moved(tmp_path: Path, monke
     first = unitcontent.read([], ["/big"], None, tmp_path)
     changed = first.files["/big"].changed_ns
     hashed: list[Path] = []
-    real = unitcontent.hostfacts.sha256
-    monkeypatch.setattr(unitcontent.hostfacts, "sha256", lambda path: (hashed.append(path), real(path))[1])
+    real = hostfacts.sha256
+
+    def sha256(path: Path) -> str | None:
+        hashed.append(path)
+        return real(path)
+
+    monkeypatch.setattr(hostfacts, "sha256", sha256)
     settled = unitcontent.Stamp("i", first, changed + 3_000_000_000)
     assert unitcontent.read([], ["/big"], settled, tmp_path) == first
     assert hashed == []

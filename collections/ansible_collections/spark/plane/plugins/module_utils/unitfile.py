@@ -43,6 +43,13 @@ def find(unit: str, root: Path = Path("/")) -> list[str]:
     return fragments[:1] + [dropins[name] for name in sorted(dropins)]
 
 
+def merged(loaded: Sequence[str], on_disk: Sequence[str]) -> list[str]:
+    """What systemd runs a unit on after its next daemon-reload: what it has loaded, and drop-ins written since."""
+    every = [*loaded, *(path for path in on_disk if path not in loaded)]
+    fragments = [path for path in every if not path.endswith(".conf")]
+    return fragments[:1] + sorted((path for path in every if path.endswith(".conf")), key=lambda path: Path(path).name)
+
+
 def service_lines(paths: Sequence[str], root: Path = Path("/")) -> list[Line]:
     """The [Service] lines of a unit file and its drop-ins, in order."""
     lines: list[Line] = []

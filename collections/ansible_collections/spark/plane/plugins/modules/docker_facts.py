@@ -193,7 +193,8 @@ def collect(socket: Path, root: Path = Path("/")) -> dict[str, Any]:
     except systemd.SystemdError as err:
         errors.append(str(err))
     unit = unit_facts(units[_UNITS[0]]) if units else None
-    paths = [path for path in (unit["fragment"], *unit["dropins"]) if path] if unit else unitfile.find(_UNITS[0], root)
+    loaded = [path for path in (unit["fragment"], *unit["dropins"]) if path] if unit else []
+    paths = unitfile.merged(loaded, unitfile.find(_UNITS[0], root))
     flags, config = dockerd.flags(unitfile.command(unitfile.service_lines(paths, root), root))
     snap = (root / _SNAP).exists()
     if snap and not (root / config.lstrip("/")).exists():
