@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any
 
 # Keys whose list items are `name=value`: a later layer's value of a name replaces an earlier one.
@@ -20,7 +19,8 @@ def _items(key: str, below: list[Any], above: list[Any]) -> list[Any]:
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = deepcopy(dict(below))
+    # No deepcopy: Ansible's lazy values hold the whole templar, and nothing nested is changed in place here.
+    merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
         if isinstance(old, Mapping) and isinstance(value, Mapping):
@@ -28,7 +28,7 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(old, list) and isinstance(value, list):
             merged[key] = _items(key, old, value)
         else:
-            merged[key] = deepcopy(value)
+            merged[key] = value
     return merged
 
 

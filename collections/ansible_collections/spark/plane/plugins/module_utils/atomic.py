@@ -34,8 +34,11 @@ def stage(dest: Path, content: bytes, mode: int, uid: int, gid: int) -> Path:
             os.fchown(handle.fileno(), uid, gid)
             os.fchmod(handle.fileno(), mode)
             os.fsync(handle.fileno())
-    except BaseException:
+    except BaseException as err:
         discard(tmp)
+        if isinstance(err, OSError) and err.filename is None:
+            # A full disk shows in write or fsync, which know no name.
+            err.filename = str(dest)
         raise
     return tmp
 

@@ -81,15 +81,15 @@ def service_lines(paths: Sequence[str], root: Path = Path("/")) -> list[Line]:
 def command(lines: Sequence[Line], root: Path = Path("/")) -> list[Word]:
     """The words of the last ExecStart that counts, with variables from Environment and EnvironmentFile put in.
 
-    As systemd has it: an empty ExecStart= forgets the earlier ones; `$NAME` alone becomes as many words as it holds;
-    `${NAME}` is replaced inside its word.
+    As systemd has it: a service has one ExecStart (an empty one forgets the earlier); `$NAME` alone becomes as many
+    words as it holds; `${NAME}` is replaced inside its word.
     """
-    commands: list[Line] = []
+    last = Line("ExecStart", "", "")
     environment: dict[str, Word] = {}
     from_files: dict[str, Word] = {}
     for line in lines:
         if line.key == "ExecStart":
-            commands = [*commands, line] if line.value else []
+            last = line
         elif line.key == "Environment":
             if not line.value:
                 environment.clear()
@@ -100,9 +100,6 @@ def command(lines: Sequence[Line], root: Path = Path("/")) -> list[Word]:
             if not line.value:
                 from_files.clear()
             from_files.update(_environment_file(line.value.lstrip("-"), root))
-    if not commands:
-        return []
-    last = commands[-1]
     # EnvironmentFile wins over Environment whatever the order (systemd.exec(5)).
     variables = {**environment, **from_files}
     words: list[Word] = []
