@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 for path in (ROOT, ROOT / "collections"):
     if str(path) not in sys.path:
@@ -24,3 +26,27 @@ settings.register_profile(
     "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow], database=None
 )
 settings.load_profile("suite")
+
+
+# Tests that share a lab stay in one process; what takes longest begins first.
+_GROUPS = (
+    ("tests/e2e/test_plane", "e2e-spark"),
+    ("tests/molecule/", None),
+    ("tests/e2e/", "e2e-bare"),
+    ("tests/lab_modules/", "lab-modules"),
+    ("tests/lab/", "lab"),
+    ("tests/runner/", "runner"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Place every test in its group for `--dist loadgroup`, and the groups in order."""
+    placed: list[tuple[int, int, pytest.Item]] = []
+    for place, item in enumerate(items):
+        path = item.path.relative_to(ROOT).as_posix()
+        rank, group = next(
+            ((rank, group) for rank, (prefix, group) in enumerate(_GROUPS) if path.startswith(prefix)), (len(_GROUPS), path)
+        )
+        item.add_marker(pytest.mark.xdist_group(group or item.nodeid))
+        placed.append((rank, place, item))
+    items[:] = [item for _, _, item in sorted(placed, key=lambda entry: entry[:2])]

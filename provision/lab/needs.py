@@ -99,6 +99,13 @@ def _root() -> Need | None:
     return Need("root", f"running as uid {os.geteuid()}", "Run it as root (sudo -E).")
 
 
+def packages_missing() -> tuple[str, ...]:
+    """The Debian packages to install before a lab can be made here; none where every program is there."""
+    keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+    complete = _tools() is None and keyring.is_file()
+    return () if complete or sys.platform != "linux" else INSTALL_PACKAGES
+
+
 def _tools() -> Need | None:
     absent = {tool: package for tool, package in _TOOLS.items() if shutil.which(tool, path=_path()) is None}
     if not absent:

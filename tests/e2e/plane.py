@@ -38,7 +38,8 @@ class Plane:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "SPARK_PLANE_LAB": self.lab.name, "NO_COLOR": "1", "COLUMNS": "240"}
+        own = {"SPARK_PLANE_LAB": self.lab.name, "SPARK_PLANE_RUNS": str(self.site.parent / "runs")}
+        return {**os.environ, **own, "NO_COLOR": "1", "COLUMNS": "240"}
 
     def argv(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "provision", "plane", "-i", str(self.site), *words]

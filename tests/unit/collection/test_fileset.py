@@ -175,6 +175,17 @@ def test_a_full_disk_shows_before_any_file_is_replaced(call: Call, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError) as caught:
+        atomic.stage(tmp_path / "a", b"x", 0o644, 0, 0)
+    assert caught.value.filename == str(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_crash_between_two_files_is_healed(call: Call, tmp_path: Path) -> None:
     """A child is killed for real after its first rename; what it staged for the second is left behind, then swept."""
     wanted = [{"dest": name, "content": f"new {name}\n"} for name in ("a", "b")]

@@ -37,6 +37,11 @@ Status: install reinstreq half-installed
 Architecture: arm64
 Version: 1
 
+Package: broken
+Status: install reinstreq installed
+Architecture: arm64
+Version: 1
+
 Package: libc6
 Status: install ok installed
 Architecture: armhf
@@ -57,10 +62,11 @@ def put(root: Path, path: str, text: str) -> None:
 
 def test_packages_by_name_and_pattern(tmp_path: Path) -> None:
     put(tmp_path, "var/lib/dpkg/status", STATUS)
-    seen = dpkg.query(["chrony", "half", "nope", "libc6", "linux-image-*", "kernel-*"], tmp_path)
+    seen = dpkg.query(["chrony", "half", "broken", "nope", "libc6", "linux-image-*", "kernel-*"], tmp_path)
     assert seen.packages == {
         "chrony": dpkg.Package("4.6.1-3", False, "arm64"),
         "half": dpkg.Package(None, False, "arm64"),
+        "broken": dpkg.Package(None, False, "arm64"),
         "nope": dpkg.Package(None, False),
         "libc6": dpkg.Package("2.39", False, "armhf"),
         "linux-image-6.14-nvidia": dpkg.Package("6.14.0-1013.13", True, "arm64"),
@@ -156,7 +162,7 @@ def test_swap(tmp_path: Path) -> None:
     put(
         tmp_path,
         "etc/fstab",
-        "# /dev/sdb none swap sw 0 0\nUUID=1 / ext4 defaults 0 1\n/swap.img\tnone\tswap\tsw\t0\t0\n\nswap /mnt ext4\n",
+        "#/dev/sdb none swap sw 0 0\nUUID=1 / ext4 defaults 0 1\n/swap.img\tnone\tswap\tsw\t0\t0\n\nswap /mnt ext4\n",
     )
     assert hostfacts.swaps(tmp_path) == ["/swap.img"]
     assert hostfacts.fstab_swaps(tmp_path) == ["/swap.img\tnone\tswap\tsw\t0\t0"]
