@@ -56,7 +56,7 @@ def test_foreign_keys_stay(below: dict[str, Any], above: dict[str, Any]) -> None
 
 
 def test_conflict_names_key_and_file() -> None:
-    flags = {
+    flags: dict[str, dict[str, Any]] = {
         "data-root": {"value": "/mnt", "where": "/etc/systemd/system/docker.service.d/o.conf:3"},
         "hosts": {"value": "fd://", "where": "docker.service:1"},
         "runtimes": {"value": {}, "where": "docker.service:1", "merged": True},

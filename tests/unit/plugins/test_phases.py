@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.spark.plane.plugins.plugin_utils import phases
+from ansible_collections.spark.plane.plugins.plugin_utils.variables import load_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -38,7 +39,7 @@ def test_unknown_tags() -> None:
 
 
 def test_play_names_are_unique_so_that_a_play_names_its_phase() -> None:
-    names = [play["name"] for book in sorted((ROOT / "playbooks").glob("*.yml")) for play in phases.load_yaml(book)]
+    names = [play["name"] for book in sorted((ROOT / "playbooks").glob("*.yml")) for play in load_yaml(book)]
     assert len(names) == len(set(names))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 # Keys whose list items are `name=value`: a later layer's value of a name replaces an earlier one.
@@ -32,7 +32,7 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def daemon_merge(layers: list[Mapping[str, Any]]) -> dict[str, Any]:
+def daemon_merge(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge daemon.json layers, the first lowest: mappings deep, lists as unions, anything else replaced."""
     merged: dict[str, Any] = {}
     for layer in layers:
