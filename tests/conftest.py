@@ -39,6 +39,7 @@ _GROUPS = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Place every test in its group for `--dist loadgroup`, and the groups in order."""
     placed: list[tuple[int, int, pytest.Item]] = []

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from provision.lab import Lab
+from provision.lab.paths import home
 from tests.e2e.plane import Plane, copy_site
 
 
+def _sweep(name: str) -> None:
+    """Take down labs of earlier sessions that were killed: their names end with a pid that is gone."""
+    labs = home() / "labs"
+    for path in labs.iterdir() if labs.is_dir() else []:
+        prefix, _, pid = path.name.rpartition("-")
+        if prefix == name and pid.isdigit() and not Path("/proc", pid).exists():
+            Lab(path.name).down()
+
+
 def _plane(name: str, flavour: str, factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    _sweep(name)
     lab = Lab(f"{name}-{os.getpid()}")
     lab.up(hosts=5, flavour=flavour)
     try:
