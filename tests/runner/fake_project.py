@@ -152,8 +152,15 @@ class FakeProject:
         call = f"main(sys.argv[1:], Project(Path({str(self.root)!r})))"
         return [sys.executable, "-c", f"{start}; {call}", *words]
 
+    @property
+    def scratch(self) -> Path:
+        """Where this project's runners keep what is gone after a run; its own, so that tests side by side do not meet."""
+        return self.root.parent / "scratch"
+
     def environment(self) -> dict[str, str]:
-        return os.environ | {"PYTHONPATH": str(PACKAGE), "COLUMNS": "110"}
+        self.scratch.mkdir(exist_ok=True)
+        plain = {name: value for name, value in os.environ.items() if name != "SPARK_PLANE_RUNS"}
+        return plain | {"PYTHONPATH": str(PACKAGE), "COLUMNS": "110", "TMPDIR": str(self.scratch)}
 
     def run(self, *words: str, timeout: float = 60) -> Ended:
         done = subprocess.run(

@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -37,8 +36,8 @@ def child(fake: FakeProject) -> Process:
     return Process(record["pid"], record["started"])
 
 
-def scratch() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob(f"{SCRATCH_PREFIX}*"))
+def scratch(fake: FakeProject) -> set[Path]:
+    return set(fake.scratch.glob(f"{SCRATCH_PREFIX}*"))
 
 
 def below(pid: int) -> list[int]:
@@ -71,13 +70,13 @@ def test_a_stop_ends_ansible_cleanly_and_resumes(fake: FakeProject) -> None:
 
 def test_kill_9_leaves_a_valid_receipt_and_nothing_alive(fake: FakeProject) -> None:
     sleep = fake.world("sleep-docker", "30")
-    before = scratch()
+    before = scratch(fake)
     run = fake.start("plane", "-i", "fake", "-e", "token=CANARY-kill")
     wait_for(reached(fake, "docker h2 task"))
     family = below(run.pid)
     guard = child(fake)
     assert guard.alive and guard.pid in family
-    (ours,) = scratch() - before
+    (ours,) = scratch(fake) - before
     left = [path.name for path in ours.rglob("*") if path.is_file()]
     assert "stdout" not in left, "Ansible's raw output is never on the disk"
     assert not [name for name in left if re.match(r"\d+-", name)], "and no results, but for one on its way"
@@ -85,7 +84,7 @@ def test_kill_9_leaves_a_valid_receipt_and_nothing_alive(fake: FakeProject) -> N
     run.wait()
     wait_for(lambda: not any(Process.of(pid) for pid in family))
     wait_for(lambda: not (fake.root / "inventory/fake/.state/run.child").exists())
-    assert scratch() <= before, "values given with -e lie in the scratch directory"
+    assert scratch(fake) <= before, "values given with -e lie in the scratch directory"
 
     receipt = fake.last()
     jsonschema.validate(receipt, SCHEMA)
