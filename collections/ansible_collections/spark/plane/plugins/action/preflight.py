@@ -41,7 +41,7 @@ class ActionModule(ActionBase):
             selected = [phase for phase in listed if phase.selected(run, skip)]
             problems += self._unknown_tags(listed, run | skip)
         if not problems:
-            problems = self._inputs(selected) if stage == "inputs" else self._hosts()
+            problems = self._inputs(selected) if stage == "inputs" else self._hosts() or self._artifacts(selected)
         roles = list(dict.fromkeys(use.role for phase in selected for use in phase.uses))
         return {
             **result,
@@ -77,8 +77,7 @@ class ActionModule(ActionBase):
         said = {host: self._templar.template(values[key]) for host, values in raw.items() if key in values}
         problems += rules.addresses(said, required=False)
         problems += rules.doors({host: self._door(values) for host, values in raw.items()})
-        problems += rules.together(self._specs(selected))
-        return problems or self._artifacts(selected)
+        return problems + rules.together(self._specs(selected))
 
     def _raw(self, host: str) -> dict[str, Any]:
         found: dict[str, Any] = self._vars["hostvars"].raw_get(host)
@@ -152,29 +151,6 @@ class ActionModule(ActionBase):
                 wanted = f"wanted {_WORDS.get(str(spec.get('type')), spec.get('type'))}"
             yield f"{name} is {seen}, {wanted}{_at(origin(variables[name]))}"
 
-    def _artifacts(self, selected: list[phases.Phase]) -> list[str]:
-        """Bring and verify, on the controller, every artifact of the selected roles."""
-        problems: list[str] = []
-        roles = {use.role for phase in selected for use in phase.uses}
-        done: set[str] = set()
-        for host in self._vars.get("ansible_play_hosts_all") or []:
-            own = host_variables("artifact", host, self._files, self._vars["hostvars"])
-            got = {n: v for n, v, e in templated(self._templar, own, ["pins_artifacts", *_ARTIFACT_NAMES]) if not e}
-            store = artifact_store(got)
-            for name in artifacts.needed(got.get("pins_artifacts") or {}, roles):
-                for arch in got["artifact_architectures"]:
-                    try:
-                        one = artifacts.select(got["pins_artifacts"], name, arch)
-                        if one.key in done:
-                            continue
-                        done.add(one.key)
-                        digest = store.expected(one, learn=not self._task.check_mode)
-                        if not self._task.check_mode or store.mirror is not None:
-                            store.fetch(one, digest)
-                    except artifacts.ArtifactError as error:
-                        problems.append(str(error))
-        return list(dict.fromkeys(problems))
-
     # --- with the facts of every host
 
     def _hosts(self) -> list[str]:
@@ -202,8 +178,30 @@ class ActionModule(ActionBase):
         }
         return problems + rules.machines(identities)
 
+    def _artifacts(self, selected: list[phases.Phase]) -> list[str]:
+        """Bring and verify, on the controller, every artifact of the selected roles for the hosts' architectures."""
+        problems: list[str] = []
+        roles = {use.role for phase in selected for use in phase.uses}
+        done: set[str] = set()
+        for host in self._vars.get("ansible_play_hosts_all") or []:
+            own = host_variables("artifact", host, self._files, self._vars["hostvars"])
+            got = {n: v for n, v, e in templated(self._templar, own, ["pins_artifacts", *_ARTIFACT_NAMES]) if not e}
+            store = artifact_store(got)
+            arch = str((own.get("ansible_facts") or {}).get("architecture", ""))
+            for name in artifacts.needed(got.get("pins_artifacts") or {}, roles):
+                try:
+                    one = artifacts.select(got["pins_artifacts"], name, arch)
+                    if one.key not in done:
+                        done.add(one.key)
+                        digest = store.expected(one, learn=not self._task.check_mode)
+                        if not self._task.check_mode or store.mirror is not None:
+                            store.fetch(one, digest)
+                except artifacts.ArtifactError as error:
+                    problems.append(str(error))
+        return list(dict.fromkeys(problems))
 
-_ARTIFACT_NAMES = ("artifact_cache", "artifact_mirror", "artifact_lock", "artifact_architectures")
+
+_ARTIFACT_NAMES = ("artifact_cache", "artifact_mirror", "artifact_lock")
 
 
 def artifact_store(values: dict[str, Any]) -> artifacts.Store:

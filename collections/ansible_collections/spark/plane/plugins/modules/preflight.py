@@ -9,8 +9,9 @@ short_description: Refuses bad input before anything changes anywhere
 description:
   - Reads C(site.yml) and the tags of this run to learn the selected phases and their roles.
   - "Stage C(inputs) needs no host: unknown tags, inventory rules, argument specs of every selected role on every host,
-    variables that no role has, and artifacts with their checksums."
-  - "Stage C(hosts) judges facts: management interfaces and addresses, and one machine under two names."
+    and variables that no role has."
+  - "Stage C(hosts) judges facts: management interfaces and addresses, and one machine under two names. Then it brings
+    the artifacts of the selected roles to the controller, for the hosts' architectures, and verifies their checksums."
   - Every problem is one line of the message, and the result holds C(bad_input=true).
   - Runs on the controller; nothing is sent to a host.
 options:
