@@ -10,7 +10,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,8 +156,11 @@ class FakeProject:
 
     @property
     def scratch(self) -> Path:
-        """Where this project's runners keep what is gone after a run; its own, so that tests side by side do not meet."""
-        return self.root.parent / "scratch"
+        """Where this project's runners keep what is gone after a run; its own, so that tests side by side do not meet.
+
+        A short path: ansible-core 2.21 binds a unix socket below it, and those end at 108 bytes.
+        """
+        return Path(tempfile.gettempdir()) / f"fake-{zlib.crc32(str(self.root).encode()):08x}"
 
     def environment(self) -> dict[str, str]:
         self.scratch.mkdir(exist_ok=True)
