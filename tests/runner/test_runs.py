@@ -184,7 +184,8 @@ def test_unreachable_in_the_words_of_ssh(fake: FakeProject) -> None:
         "host",
         "Hosts answer",
     )
-    assert failure["message"] == "kex_exchange_identification: Connection closed by remote host"
+    # One line, ssh's own; OpenSSH 9 and 10 word it differently.
+    assert "Connection closed by" in failure["message"] and "\n" not in failure["message"]
     assert statuses(fake.last())["docker"] == "pending"
 
 
