@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup packages plane test test-long lint lab-down clean
+.PHONY: help setup packages plane test test-long lint lab-down
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22

@@ -51,6 +51,14 @@ def wrong_type(site: Path) -> None:
     (site / "group_vars" / "all" / "docker.yml").write_text("docker_engine_start_timeout: soon\n")
 
 
+def text_for_list(site: Path) -> None:
+    (site / "group_vars" / "all" / "ntp.yml").write_text("host_ntp_servers: ntp.example.org\n")
+
+
+def bad_size(site: Path) -> None:
+    (site / "group_vars" / "all" / "docker.yml").write_text("docker_engine_log_max_size: lots\n")
+
+
 def typo(site: Path) -> None:
     (site / "group_vars" / "all" / "docker.yml").write_text("docker_engine_live_restor: true\n")
 
@@ -91,6 +99,12 @@ REFUSED: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
         [],
         ["docker_engine_start_timeout is 'soon'", "whole number", "docker.yml:1"],
     ),
+    "text where a list is wanted": (
+        text_for_list,
+        [],
+        ["host_ntp_servers is 'ntp.example.org'", "wanted a list", "ntp.yml:1"],
+    ),
+    "a size that is none": (bad_size, ["--limit", "spark-b"], ["spark-b: docker_engine_log_max_size is 'lots'"]),
     "a variable no role has": (typo, [], ["docker_engine_live_restor", "did you mean docker_engine_live_restore?"]),
     "wrong sha256 in pins": (wrong_sha256, [], ["artifact tool v1", "expected " + "0" * 64]),
     "broken YAML": (broken_yaml, [], ["docker.yml", "2"]),

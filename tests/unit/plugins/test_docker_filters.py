@@ -27,6 +27,7 @@ PIN = {"minimum": "25", "maximum": "29", "unproven": ["29"]}
             {"exec-opts": ["other=1", "native.cgroupdriver=systemd"]},
         ),
         ([{"debug": True}, {"debug": False}], {"debug": False}),
+        ([{"debug": True, "log-opts": {"tag": "t"}}, {"debug": None, "log-opts": {"tag": None}}], {"log-opts": {}}),
         (
             [{"log-opts": {"max-size": "1m", "tag": "t"}}, {"log-opts": {"max-size": "50m"}}],
             {"log-opts": {"max-size": "50m", "tag": "t"}},

@@ -137,6 +137,13 @@ class ActionModule(ActionBase):
                 yield f"{name} cannot be worked out: {error}{_at(origin(variables[name]))}"
             else:
                 values[name] = value
+        # The validator takes a string for a list of one, but the role gets the string as it was written.
+        for name, kind in (("list", list), ("dict", dict)):
+            for option in [key for key, value in values.items() if options[key].get("type") == name]:
+                if not isinstance(values[option], kind):
+                    value = values.pop(option)
+                    seen = "a secret value" if options[option].get("no_log") else f"{value!r} ({_type(value)})"
+                    yield f"{option} is {seen}, wanted {_WORDS[name]}{_at(origin(variables[option]))}"
         verdict = ArgumentSpecValidator(options).validate(values, validate_role_argument_spec=True)
         for message in verdict.error_messages:
             name = next((n for n in _QUOTED.findall(message) if n in options), "")
@@ -223,4 +230,5 @@ def _type(value: Any) -> str:
 
 
 def _at(where: str) -> str:
-    return f" ({where})" if where else ""
+    # The runner hands over variables in a file that is gone by the time anybody reads this.
+    return " (given with -e)" if "/spark-plane-run-" in where else f" ({where})" if where else ""

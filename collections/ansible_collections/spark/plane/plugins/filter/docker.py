@@ -23,7 +23,9 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(old, Mapping) and isinstance(value, Mapping):
             merged[key] = _over(old, value)
         elif isinstance(old, list) and isinstance(value, list):
             merged[key] = _items(key, old, value)
@@ -33,7 +35,7 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def daemon_merge(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge daemon.json layers, the first lowest: mappings deep, lists as unions, anything else replaced."""
+    """Merge daemon.json layers, the first lowest: mappings deep, lists as unions, a null takes the key out."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = _over(merged, layer)
