@@ -16,7 +16,13 @@ from ..plugin_utils.variables import RoleFiles, host_variables, origin, template
 
 _QUOTED = re.compile(r"'([A-Za-z_][A-Za-z0-9_]*)'")
 _HOST_NAMES = ("host_name", "host_management_interface", "host_management_address")
-_WORDS = {"str": "a string", "int": "a whole number", "bool": "true or false", "list": "a list", "dict": "a mapping"}
+_WORDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "bool": "true or false (with -e as JSON)",
+    "list": "a list",
+    "dict": "a mapping",
+}
 
 
 class ActionModule(ActionBase):
@@ -138,7 +144,7 @@ class ActionModule(ActionBase):
             else:
                 values[name] = value
         # The validator takes a string for a list of one, but the role gets the string as it was written.
-        for name, kind in (("list", list), ("dict", dict)):
+        for name, kind in (("list", list), ("dict", dict), ("bool", bool)):
             for option in [key for key, value in values.items() if options[key].get("type") == name]:
                 if not isinstance(values[option], kind):
                     value = values.pop(option)
